@@ -70,6 +70,17 @@ def before_formats(names):
     lightgbm.train({"objective": "lambdarank", "verbose": -1}, sets, 5).save_model("lightgbm.txt")
 
 
+def before_readme(names):
+    """A judged table that names its columns in its own way."""
+    import pandas
+
+    data = names["train"]
+    frame = pandas.DataFrame(data.X, columns=data.feature_names).assign(
+        grade=data.y, query=data.qid, product_id=[f"P{row}" for row in range(data.n_rows)]
+    )
+    frame.to_csv("products.csv", index=False)
+
+
 def before_trained(names):
     """Two models are there, as files and by name."""
     for name, file, trees in (("old", "web.rg", 3), ("new", "best.rg", 6)):
@@ -78,6 +89,7 @@ def before_trained(names):
 
 
 BEFORE = {
+    "README.md": before_readme,
     "explaining.md": before_trained,
     "formats.md": before_formats,
     "report.md": before_trained,

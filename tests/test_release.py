@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import tomllib
+import zipfile
 
 import pytest
 import typer
@@ -33,6 +34,7 @@ def ready(tmp_path):
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in ("pyproject.toml", "conda/recipe.yaml"):
         change(tmp_path / name, release.PLACEHOLDER, "rankgrove.test")
+    change(tmp_path / "CITATION.cff", "license: ", "date-released: 2026-12-01\nlicense: ")
     log = f"# Changelog\n\n## {rg.__version__} (2026-12-01)\n\n- A thing.\n\n## 0.1.0\n\n- First.\n"
     (tmp_path / "CHANGELOG.md").write_text(log)
     return tmp_path
@@ -61,6 +63,8 @@ def test_a_checkout_that_is_ready(ready):
         ("conda/recipe.yaml", f'"{rg.__version__}"', '"0.9"', "conda/recipe.yaml: the version"),
         ("papers/pyproject.toml", f"=={rg.__version__}", "==0.9", "papers/pyproject.toml"),
         ("CHANGELOG.md", "2026-12-01", "unreleased", "write the date instead"),
+        ("CHANGELOG.md", "2026-12-01", "in December", "CHANGELOG.md has no date"),
+        ("CITATION.cff", "2026-12-01", "2026-11-01", "no line 'date-released: 2026-12-01'"),
         ("CHANGELOG.md", f"## {rg.__version__}", "## 0.9", "CHANGELOG.md has no section on"),
         ("pyproject.toml", "rankgrove.test", "example.org", "URLs are placeholders: Changelog, "),
         ("conda/recipe.yaml", "rankgrove.test", "example.org", "a placeholder for the address"),
@@ -161,6 +165,17 @@ def test_workflows_run_what_the_makefile_has():
     assert "secrets." not in text
 
 
+def test_the_description_has_addresses_in_place_of_paths():
+    pytest.importorskip("hatchling")
+    from tools.readme import with_addresses
+
+    text = "![a\npicture](docs/a.svg) [page](docs/b.md#c), [here](#d), [there](https://e.org)"
+    assert with_addresses(text, "https://f.org/g", "1.2.3") == (
+        "![a\npicture](https://f.org/g/raw/v1.2.3/docs/a.svg) "
+        "[page](https://f.org/g/blob/v1.2.3/docs/b.md#c), [here](#d), [there](https://e.org)"
+    )
+
+
 def test_the_builds_differ_where_a_byte_does(tmp_path):
     for folder, blob in (("one", b"a"), ("other", b"b")):
         (tmp_path / folder).mkdir()
@@ -180,3 +195,9 @@ def test_two_builds_have_the_same_bytes(tmp_path):
     assert sizes.keys() == {".whl", ".gz"}
     assert sizes[".whl"] < 3e6
     assert sizes[".gz"] < 2e7
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as archive:
+        (told,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        description = archive.read(told).decode()
+    pages = "](docs/", "](CHANGELOG.md"
+    assert all(page in (ROOT / "README.md").read_text() for page in pages)
+    assert not any(page in description for page in pages)

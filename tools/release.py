@@ -52,6 +52,10 @@ def faults(root: Path, tag: str) -> list[str]:
         found.append(f"CHANGELOG.md has no section on {version}")
     elif "unreleased" in heading[1]:
         found.append(f"CHANGELOG.md calls {version} unreleased: write the date instead")
+    elif (date := re.search(r"\d{4}-\d\d-\d\d", heading[1])) is None:
+        found.append(f"CHANGELOG.md has no date (YYYY-MM-DD) after {version}")
+    elif f"\ndate-released: {date[0]}\n" not in (root / "CITATION.cff").read_text():
+        found.append(f"CITATION.cff has no line 'date-released: {date[0]}', as CHANGELOG.md has it")
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     held = sorted(name for name, url in project["urls"].items() if PLACEHOLDER in url)
     if held:

@@ -126,7 +126,7 @@ def main() -> None:
     print(f"Built twice with SOURCE_DATE_EPOCH={when}; the bytes are the same:")
     for path in files:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}  sha256 {digest}")
+        print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}  sha256 {digest}", flush=True)
     if given.only_build:
         return
     (wheel,) = [path for path in files if path.suffix == ".whl"]
@@ -137,8 +137,9 @@ def main() -> None:
             ("without extras", smoke.PLAIN, ""),
             (f"with {', '.join(smoke.EXTRAS)}", smoke.WITH_EXTRAS, f"[{','.join(smoke.EXTRAS)}]"),
         ):
+            print(f"\nInstalling the wheel {title} ...", flush=True)
             python = install(folder / "environment", f"{wheel}{extras}")
-            print(f"\nThe wheel {title}, in an empty environment without a compiler, offline:")
+            print("Every command, without a compiler, offline, outside the checkout:", flush=True)
             place = smoke.Place(python, folder / (extras or "plain"), kernels)
             smoke.smoke(place, steps)
             if extras:

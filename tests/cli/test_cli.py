@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from rankgrove.cli.parameters import new_ranker
 from tests.command import COMMAND
 from tests.command import run as run_apart
 from tests.command import run_here as run
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +166,13 @@ def test_demo(tmp_path):
     for line in lines[:4]:
         briefly = line.replace("--minutes 5", "--minutes 0.1")
         assert "hint" not in run(*briefly.split()[1:], cwd=tmp_path)[1]
+
+
+@pytest.mark.slow
+def test_the_demo_prints_the_table_of_the_readme(tmp_path):
+    out, _ = run_apart("demo", cwd=tmp_path)
+    shown = re.findall(r"^```\n(.*?)^```$", (ROOT / "README.md").read_text(), re.S | re.M)
+    assert [block for block in shown if block in out], "README.md: the table of the demo is another"
 
 
 def test_train_rank_and_evaluate(folder):

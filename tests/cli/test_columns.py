@@ -40,3 +40,16 @@ def test_other_columns_are_no_features_of_a_trained_model(folder):
 def test_missing_columns_are_named(folder):
     _, err = run_here("rank", "less.csv", "--model", "web.rg", cwd=folder, status=2)
     assert "no columns 'b', 'd', which the model web.rg was trained on" in " ".join(err.split())
+
+
+def test_ranking_needs_no_labels(folder):
+    import pandas as pd
+
+    pd.read_csv(folder / "table.csv").drop(columns="label").to_csv(folder / "new.csv", index=False)
+    expected, _ = run_here(*"rank table.csv --model web.rg".split(), cwd=folder)
+    scores, _ = run_here(*"rank new.csv --model web.rg".split(), cwd=folder)
+    assert scores == expected
+    _, said = run_here(*"rank new.csv --model web.rg --label grade".split(), cwd=folder, status=2)
+    assert "no column 'grade'" in said
+    _, said = run_here(*"evaluate new.csv -s web.rg".split(), cwd=folder, status=2)
+    assert "in 'label' (--label)" in said

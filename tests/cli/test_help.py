@@ -21,6 +21,20 @@ def help_of(command):
     return " ".join(run(command, "--help")[0].replace("\u2502", " ").split())
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("train", "train [OPTIONS] DATA..."),
+        ("evaluate", "evaluate [OPTIONS] [DATA...]"),
+        ("explain", "explain [OPTIONS] DATA... MODEL"),
+        ("convert", "convert [OPTIONS] IN [OUT]"),
+        ("serve", "serve [OPTIONS] [NAME=]FILE..."),
+    ],
+)
+def test_the_line_of_usage(command, usage):
+    assert f"Usage: rankgrove {usage} " in help_of(command)
+
+
 def test_report_takes_no_runs():
     assert "--qrels" not in help_of("report")
     assert "with --qrels a TREC run" in help_of("evaluate")

@@ -356,3 +356,32 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refusing)
     with pytest.raises(MissingExtraError, match=r"pip install 'rankgrove\[tables\]'"):
         read_table(tmp_path / "t.csv")
+
+
+def test_a_column_that_is_absent_is_named_with_what_names_it():
+    frame = {"query": [1, 1], "grade": [0, 1]} | {f"f{k}": [0.5, 1.5] for k in range(30)}
+    with pytest.raises(DataError, match=r"'grade', .* and 12 more\. .* in 'label' \(--label\)\."):
+        dataset_from_frame(frame, qid="query")
+    with pytest.raises(DataError, match=r"in 'features' \(--features\)\."):
+        dataset_from_frame(frame, label="grade", qid="query", features=["f1", "g1"])
+
+
+def test_tables_without_labels():
+    data = QueryDataset.from_frame({"qid": ["a", "b"], "bm25": [1.0, 2.0]}, label=None)
+    assert (data.y.tolist(), data.feature_names) == ([0.0, 0.0], ("bm25",))
+
+
+def test_ids_of_documents_are_suspected():
+    """A column that no query has a value of twice, though values occur in several queries."""
+    rows = np.arange(120)
+    frame = {"qid": rows // 10, "label": rows % 2, "bm25": rows, "product": rows * 7 % 40}
+    frame["product"] = [f"p{number}" for number in frame["product"]]
+    with pytest.warns(rg.DataWarning, match=r"'product' .* 'docid' \(--docid\)"):
+        dataset_from_frame(frame)
+    # no warning, which is an error here
+    assert dataset_from_frame(frame, docid="product").n_features == 1
+    assert dataset_from_frame(frame, categorical=["product"]).n_features == 2
+    brands = [f"b{row % 9}" for row in rows]
+    assert dataset_from_frame(frame | {"product": brands}).n_features == 2
+    few_documents = frame | {"qid": rows // 3}
+    assert dataset_from_frame(few_documents).n_features == 2

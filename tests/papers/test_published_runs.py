@@ -86,7 +86,7 @@ def test_mslr_by_fold_and_mean_is_what_evaluation_gives(mslr, tmp_path):
 def test_small_scale_takes_the_first_fold(mslr):
     text, _ = run("reproduce", "mslr", "--data", mslr, "--trees", 2)
     assert {split for split, _ in table_of(text)} == {"fold 1"}
-    assert "1 more folds with --scale full" in text
+    assert "1 more fold with --scale full" in text
 
 
 def test_published_figures_stand_next_to_those_of_the_same_data(mslr, monkeypatch):

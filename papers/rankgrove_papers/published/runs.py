@@ -13,7 +13,7 @@ import numpy as np
 import rankgrove as rg
 from rankgrove.measures.base import exact_mean
 from rankgrove.tuning.tables import markdown
-from rankgrove.validation import check_choice, check_integer
+from rankgrove.validation import check_choice, check_integer, counted
 from rankgrove_papers.published.figures import comparable
 from rankgrove_papers.published.layouts import KNOWN, LAYOUTS, Part
 from rankgrove_papers.study import Experiment, Findings, Study
@@ -214,11 +214,11 @@ def _tables(
     about = [
         f"{part.split}: {r['rows'][0]:,} rows for training, {r['rows'][1]:,} for validation"
         f"{_held_out(part)}, {r['rows'][2]:,} for testing; {r['empty']:,} of {r['queries']:,} test "
-        f"queries ({100 * r['empty'] / r['queries']:.2f} %) have nothing relevant; {r['rounds']} "
-        "rounds"
+        f"queries ({100 * r['empty'] / r['queries']:.2f} %) without anything relevant; "
+        f"{counted(r['rounds'], 'round')}"
         for part, r in zip(parts, results, strict=True)
     ]
-    more = [f"{left_out} more folds with --scale full."] if left_out else []
+    more = [f"{counted(left_out, 'more fold')} with --scale full."] if left_out else []
     size = "" if known else ", not of a published size"
     title = f"### {known or name}{size}"
     lines = "\n".join(f"- {line}" for line in [*about, *more])

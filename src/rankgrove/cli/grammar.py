@@ -1,10 +1,11 @@
 """One grammar for all commands: data first, ``--out`` for output; old spellings still work.
 
-Flags are shown without a type in the help text.
+Flags are shown without a type in the help text, arguments in capitals.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,18 +30,29 @@ ALIASES = {"--normalize": "--normalise"}
 RANKLIB_OPTIONS = ("-train", "-load", "-rank", "-ranker", "-test", "-validate", "-metric2t")
 
 
-class _FlagsInHelp:
-    """A command or group whose help shows flags without a type."""
+# An argument as versions of typer write it in the line of usage: {DATA...}..., [OUT], DATA...
+_ARGUMENT = re.compile(r"(?P<bracket>[{[])(?P<name>.*)[}\]](?P<dots>\.\.\.)?")
+
+
+class _PlainHelp:
+    """A command or group whose help shows flags without a type, and arguments in one way."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_bool_flag", False):
                 param.metavar = ""
+            elif param.param_type_name == "argument" and param.metavar is None:
+                param.metavar = param.name.upper() + ("..." if param.nargs != 1 else "")
         return params
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line of usage, such as ``DATA...`` and ``[OUT]``."""
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        return [plain_argument(piece) for piece in pieces]
 
-class Command(_FlagsInHelp, TyperCommand):
+
+class Command(_PlainHelp, TyperCommand):
     """A command that understands its old spellings."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -58,7 +70,7 @@ class Command(_FlagsInHelp, TyperCommand):
             raise typer.Exit(130) from None
 
 
-class Group(_FlagsInHelp, TyperGroup):
+class Group(_PlainHelp, TyperGroup):
     """The commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -70,6 +82,16 @@ class Group(_FlagsInHelp, TyperGroup):
                 "web.rg'; docs/howto/ranklib.md lists RankLib's options with ours."
             )
         return super().parse_args(ctx, args)
+
+
+def plain_argument(piece: str) -> str:
+    """Return a word of the line of usage without braces, and without brackets or dots twice."""
+    found = _ARGUMENT.fullmatch(piece)
+    if found is None:
+        return piece
+    name = found["name"]
+    text = name if "..." in name else name + (found["dots"] or "")
+    return f"[{text}]" if found["bracket"] == "[" and not name.startswith("[") else text
 
 
 def _without_alias(arg: str, known: set[str]) -> str:

@@ -49,6 +49,7 @@ def load_dataset(
     position: str | None = None,
     position_context: str | None = None,
     models: Mapping[str, Ranker] = MappingProxyType({}),
+    judged: bool = True,
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
@@ -61,6 +62,7 @@ def load_dataset(
     file with one score per line. `categorical` are features by number or name, or one
     comma-separated text; None: those of `models`. `position` is a column of a table, and
     `position_context` another; for LETOR text, `position` is the name of a file of positions.
+    Unless it must be `judged`, a table may lack the column of labels.
     """
     refuse_packed_tables(paths)
     if any(is_folder_of_bins(path) for path in paths):
@@ -90,13 +92,15 @@ def load_dataset(
                     "out."
                 )
         wanted = _columns_of(models, paths[0]) if names is None else names
+        names_there = table_columns(paths[0])
         if chosen is None:
-            chosen = _categorical_names(models, table_columns(paths[0]), wanted)
+            chosen = _categorical_names(models, names_there, wanted)
+        without_labels = not judged and label == "label" and label not in names_there
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", DataWarning)
             data = read_table(
                 paths[0],
-                label=label,
+                label=None if without_labels else label,
                 qid=qid,
                 docid=docid,
                 features=wanted,

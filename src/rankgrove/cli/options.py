@@ -39,12 +39,22 @@ RunConvention = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
 ]
-LabelColumn = Annotated[str, typer.Option("--label", help="Label column of CSV and parquet files.")]
-QidColumn = Annotated[str, typer.Option("--qid", help="Query id column of CSV and parquet files.")]
+READING = "Reading data"  # the title of these options in the help
+LabelColumn = Annotated[
+    str,
+    typer.Option("--label", rich_help_panel=READING, help="Label column of CSV and parquet files."),
+]
+QidColumn = Annotated[
+    str,
+    typer.Option(
+        "--qid", rich_help_panel=READING, help="Query id column of CSV and parquet files."
+    ),
+]
 DocidColumn = Annotated[
     str | None,
     typer.Option(
         "--docid",
+        rich_help_panel=READING,
         help="Document id column of CSV and parquet files.",
         show_default="docid, if there is one",
     ),
@@ -54,18 +64,25 @@ FeatureColumns = Annotated[
     str | None,
     typer.Option(
         "--features",
+        rich_help_panel=READING,
         help=_FEATURES,
         show_default="those of the model; without a model, all columns not used otherwise",
     ),
 ]
 AllFeatures = Annotated[
     str | None,
-    typer.Option("--features", help=_FEATURES, show_default="all columns not used otherwise"),
+    typer.Option(
+        "--features",
+        rich_help_panel=READING,
+        help=_FEATURES,
+        show_default="all columns not used otherwise",
+    ),
 ]
 ChosenFeatures = Annotated[
     str | None,
     typer.Option(
         "--features",
+        rich_help_panel=READING,
         help=_FEATURES + " Or a file with the number or name of one feature per line, for data of "
         "any format: the model then selects these features whenever it scores.",
         show_default="all columns not used otherwise",
@@ -75,6 +92,7 @@ CategoricalFeatures = Annotated[
     str | None,
     typer.Option(
         "--categorical",
+        rich_help_panel=READING,
         help="Categorical features, by number or name, as in 3,7 or brand,shop. In LETOR text they "
         "are whole numbers from 0. Text columns of CSV and parquet files are categorical by "
         "themselves.",
@@ -83,12 +101,15 @@ CategoricalFeatures = Annotated[
 ]
 WeightColumn = Annotated[
     str | None,
-    typer.Option("--weight", help="Row weight column of CSV and parquet files."),
+    typer.Option(
+        "--weight", rich_help_panel=READING, help="Row weight column of CSV and parquet files."
+    ),
 ]
 BaseScore = Annotated[
     str | None,
     typer.Option(
         "--base-score",
+        rich_help_panel=READING,
         help="Scores of another ranker that the model starts from: a column of a CSV or parquet "
         "file; for LETOR text, a file with one score per line.",
     ),
@@ -97,6 +118,7 @@ Position = Annotated[
     str | None,
     typer.Option(
         "--position",
+        rich_help_panel=READING,
         help="Where documents were shown, for rankers with position_bias: a column of a CSV or "
         "parquet file; for LETOR text, a file with one position per line, as clicks data writes "
         "it.",
@@ -107,6 +129,7 @@ PositionContext = Annotated[
     str | None,
     typer.Option(
         "--position-context",
+        rich_help_panel=READING,
         help="Columns of a CSV or parquet file with what positions depend on, as in device,page. "
         "(A file of --position has contexts itself.)",
         metavar="A,B",
@@ -115,13 +138,16 @@ PositionContext = Annotated[
 Cache = Annotated[
     bool,
     typer.Option(
-        "--cache", help="Keep a binary copy of LETOR files, for faster reading next time."
+        "--cache",
+        rich_help_panel=READING,
+        help="Keep a binary copy of LETOR files, for faster reading next time.",
     ),
 ]
 ZeroBased = Annotated[
     bool,
     typer.Option(
         "--zero-based",
+        rich_help_panel=READING,
         help="LETOR files number features from 0; their feature 0 is feature 1 here.",
     ),
 ]
@@ -129,14 +155,21 @@ _ABSENT = "Value of features that a row of LETOR text does not mention."
 AbsentFeatures = Annotated[
     Absent | None,
     typer.Option(
-        "--absent", help=_ABSENT, show_default="as in the model's training data, else zero"
+        "--absent",
+        rich_help_panel=READING,
+        help=_ABSENT,
+        show_default="as in the model's training data, else zero",
     ),
 ]
-AbsentHere = Annotated[Absent | None, typer.Option("--absent", help=_ABSENT, show_default="zero")]
+AbsentHere = Annotated[
+    Absent | None,
+    typer.Option("--absent", rich_help_panel=READING, help=_ABSENT, show_default="zero"),
+]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
+        rich_help_panel=READING,
         help="Refuse LETOR text with more or fewer features than the model. By default, additional "
         "features are ignored, missing ones get the value of --absent, and a note says so.",
     ),

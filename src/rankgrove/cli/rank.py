@@ -110,7 +110,7 @@ def rank(
             f"{model} has scores without a scale: --relevance and --min-relevance need a model of "
             "'rankgrove calibrate'."
         )
-    dataset = reading.load(data, models={str(model): trained})
+    dataset = reading.load(data, models={str(model): trained}, judged=False)
     if top is None:
         scores = trained.predict(dataset, n_threads=threads)
     else:

@@ -26,6 +26,7 @@ NULL_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"})
 # The beginnings of the names of types that may hold text, in small letters.
 _TEXT_TYPES = ("string", "str[", "str", "utf8", "object", "large_string", "<u", ">u")
 _FEW_ROWS = 100  # in fewer rows, many different texts are no sign of a mistake
+_FEW_DOCUMENTS = 5  # of fewer per query, different texts are no sign that they name them
 
 
 class CategoryColumn(NamedTuple):
@@ -56,6 +57,15 @@ class CategoryColumn(NamedTuple):
         """Whether most rows have a text of their own, as titles and addresses have."""
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
         return bool(self.codes.size >= _FEW_ROWS and 2 * (counts == 1).sum() > self.codes.size)
+
+    def names_documents(self, ids: np.ndarray) -> bool:
+        """Whether no query has a text twice, as with names of documents; `ids` are the queries."""
+        rows = self.codes >= 0
+        distinct, queries = np.unique(ids[rows], return_inverse=True)
+        if queries.size < max(_FEW_ROWS, _FEW_DOCUMENTS * distinct.size):
+            return False
+        pairs = queries.astype(np.int64) * len(self.names) + self.codes[rows]
+        return bool(np.unique(pairs).size == queries.size)
 
 
 def is_category(kind: object) -> bool:

@@ -185,7 +185,7 @@ class QueryDataset(Tabular):
         cls,
         frame: Frame,
         *,
-        label: str = "label",
+        label: str | None = "label",
         qid: str = "qid",
         features: Sequence[str] | None = None,
         weight: str | None = None,
@@ -197,7 +197,8 @@ class QueryDataset(Tabular):
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
-        `docid` None takes the column ``docid``, if there is one without another role; `features`
+        `label` None: nothing is judged, and all labels are 0. `docid` None takes the column
+        ``docid``, if there is one without another role; `features`
         None takes every column without another role. Columns of text, and of the table's type for
         categories, are categorical; `categorical` names others, such as whole numbers that are
         ids.

@@ -172,10 +172,10 @@ class TableBlocks:
         taken["base_score"] = roles.base_score
         for role, name in taken.items():
             if name is not None:
-                check_column(name, f"the {role}", names)
+                check_column(name, f"the {role}", names, role)
         wanted = list(roles.features or [])
         for name in wanted:
-            check_column(name, "a feature", names)
+            check_column(name, "a feature", names, "features")
         if roles.features is None:
             wanted = [name for name in names if name not in taken.values()]
         given = categorical_columns(self._categorical, [str(name) for name in wanted])
@@ -200,7 +200,7 @@ class TableBlocks:
         names = list(table)
         for name in wanted:
             if name not in table:
-                check_column(name, "a feature", names)
+                check_column(name, "a feature", names, "features")
         labels = finite_labels(table, roles.label)
         plain = [j for j in range(len(wanted)) if j not in self._texts]
         features = np.empty((labels.size, len(wanted)), np.float32)

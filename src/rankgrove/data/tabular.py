@@ -58,6 +58,7 @@ _REMEDY = (
     "convert it to numbers, name it in 'categorical' (--categorical) if its values are categories, "
     "or leave it out by naming the feature columns in 'features' (--features)."
 )
+_SHOWN_COLUMNS = 20  # in a message
 
 
 def _cell_error(row: int, message: str) -> DataError:
@@ -70,7 +71,7 @@ def _cell_error(row: int, message: str) -> DataError:
 def dataset_from_frame(
     frame: Frame,
     *,
-    label: str = "label",
+    label: str | None = "label",
     qid: str = "qid",
     features: Sequence[str] | None = None,
     weight: str | None = None,
@@ -87,7 +88,8 @@ def dataset_from_frame(
     ----------
     frame : the table; also a mapping from column name to array
     label, qid, weight, base_score, position, position_context : the columns with these roles;
-        `position_context` may be several columns, which are one context together
+        `position_context` may be several columns, which are one context together. `label` None:
+        nothing is judged, and all labels are 0
     docid : the column of the document ids; None takes the column ``docid``, if there is one
         without another role
     features : the feature columns, in this order; None takes every column without another role.
@@ -125,22 +127,29 @@ def dataset_from_frame(
     taken = {name: role for role, name in roles.items() if name is not None}
     taken |= dict.fromkeys(contexts, "position_context")
     for name, role in taken.items():
-        check_column(name, f"the {role}", names)
+        check_column(name, f"the {role}", names, role)
     if features is None:
         wanted = [name for name in names if name not in taken]
     else:
         wanted = list(features)
         for name in wanted:
-            check_column(name, "a feature", names)
-    labels = finite_labels(frame, label)
+            check_column(name, "a feature", names, "features")
+    ids = tokens_of(frame, qid)
+    labels = np.zeros(ids.size) if label is None else finite_labels(frame, label)
     matrix, categories = table_features(
         frame, wanted, labels.size, categorical, empty_is_null=empty_is_null
     )
     names = [str(name) for name in wanted]
+    if docid is None:
+        given = categorical_columns(categorical, names)
+        for j, texts in categories.items():
+            if texts is not None and j not in given:
+                column = CategoryColumn(_codes(matrix[:, j]), list(texts))
+                _warn_of_document_ids(names[j], column, ids)
     return QueryDataset(
         matrix,
         labels,
-        qid=tokens_of(frame, qid),
+        qid=ids,
         weight=None if weight is None else numbers_of(frame, weight, "Weights"),
         docid=None if docid is None else tokens_of(frame, docid, nulls=True),
         feature_names=names,
@@ -154,7 +163,7 @@ def dataset_from_frame(
 def read_table(
     path: str | Path,
     *,
-    label: str = "label",
+    label: str | None = "label",
     qid: str = "qid",
     features: Sequence[str] | None = None,
     weight: str | None = None,
@@ -185,7 +194,7 @@ def read_table(
     if isinstance(features, str):
         features = [features]
     others = (weight, docid, base_score, position, *names_of_contexts(position_context))
-    used = [label, qid, *(name for name in others if name), *(features or [])]
+    used = [qid, *(name for name in (label, *others) if name), *(features or [])]
     document = docid if docid or DOCID in used else DOCID
     is_text = not path.name.lower().endswith((".parquet", *ARROW_ENDINGS))
     texts = columns_of_text(path, categorical, features, used) if is_text else []
@@ -448,16 +457,18 @@ def column_names(frame: object) -> list[Any]:
     return names
 
 
-def check_column(name: str, role: str, names: list[Any]) -> None:
-    """Refuse a column that the table does not have."""
+def check_column(name: str, role: str, names: list[Any], parameter: str | None = None) -> None:
+    """Refuse a column that the table does not have; `parameter` is what names it."""
     if name not in names:
         texts = [str(column) for column in names]
-        shown = ", ".join(repr(column) for column in names[:8]) + (
-            ", ..." if len(names) > 8 else ""
-        )
+        listed, left_out = ", ".join(map(repr, names[:_SHOWN_COLUMNS])), names[_SHOWN_COLUMNS:]
+        more = f" and {len(left_out):,} more" if left_out else ""
+        remedy = ""
+        if parameter is not None:
+            remedy = f" Name the right one in '{parameter}' (--{parameter.replace('_', '-')})."
         raise DataError(
             f"The table has no column {name!r} for {role}{nearest(name, texts)}. "
-            f"Its columns are {shown}."
+            f"Its columns are {listed}{more}.{remedy}"
         )
 
 
@@ -543,11 +554,28 @@ def _own_categories(column: Any, name: object, empty_is_null: bool) -> CategoryC
     if texts is not None and texts.unlike_categories():
         warn(
             f"The text column {name!r} is taken as categorical, and most rows have a text of "
-            f"their own ({len(texts.names):,} in {counted(texts.codes.size, 'row')}): leave it out "
-            "by naming the feature columns in 'features' (--features) if it is no category.",
+            f"their own ({len(texts.names):,} in {counted(texts.codes.size, 'row')}): if it names "
+            "the documents, name it in 'docid' (--docid); if it is no category, leave it out by "
+            "naming the feature columns in 'features' (--features).",
             DataWarning,
         )
     return texts
+
+
+def _warn_of_document_ids(name: str, column: CategoryColumn, ids: np.ndarray) -> None:
+    """Warn of a text column in which no query has a text twice: it may name the documents."""
+    if column.names_documents(ids) and not column.unlike_categories():  # that has been said
+        warn(
+            f"The text column {name!r} is taken as categorical, and no query has a value of it "
+            "twice. If it names the documents, name it in 'docid' (--docid); if it is no category, "
+            "leave it out by naming the feature columns in 'features' (--features).",
+            DataWarning,
+        )
+
+
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Return a column of codes as whole numbers, -1 where it is missing."""
+    return np.where(np.isnan(values), -1, values).astype(np.int64)
 
 
 def _refuse_unknown(column: CategoryColumn, given: Sequence[str] | None, name: object) -> None:
