@@ -107,7 +107,8 @@ def test_converting_as_a_user_does(folder):
     out, complaints = run_apart("convert", "xgb.json", "web.rg", cwd=folder)
     assert (out, complaints) == ("written to web.rg\n", "")
     words = "convert web.rg web.json --to elasticsearch --features names.txt --name ranker"
-    _, complaints = run(*words.split(), cwd=folder, status=2)
+    older = [*words.split(), "--engine", "elasticsearch-ltr-2023"]
+    _, complaints = run(*older, cwd=folder, status=2)
     assert "treats a missing value as 0" in complaints
     assert not (folder / "web.json").exists()
     _, complaints = run_apart(*words.split(), "--missing", "zero", cwd=folder)
@@ -117,7 +118,8 @@ def test_converting_as_a_user_does(folder):
     assert "title" in body["model"]["model"]["definition"]
     run(*words.split(), "--missing", "zero", "--no-shift", cwd=folder)
     for ending in ("txt", "xml", "onnx", "py", "c", "rg"):
-        run("convert", "xgb.ubj", f"made.{ending}", "--missing", "zero", cwd=folder)
+        missing = ("--missing", "zero") if ending != "rg" else ()
+        run("convert", "xgb.ubj", f"made.{ending}", *missing, cwd=folder)
         assert (folder / f"made.{ending}").stat().st_size > 500
     for to in ("solr", "xgboost"):
         run("convert", "web.rg", "made.json", "--to", to, "--missing", "zero", cwd=folder)
