@@ -40,8 +40,8 @@ def read_feature_log(
 
     A file holds responses as JSON, one after the other or in a list, also with gzip: of
     Elasticsearch or OpenSearch with ``_ltrlog`` or the scores of named queries, of Solr with
-    ``[features]``, of Vespa with summary-features or match-features. Or it is a table (CSV, TSV, parquet, arrow) with columns of
-    numbers, which needs the extra ``tables``.
+    ``[features]``, of Vespa with summary-features or match-features. Or it is a table (CSV, TSV,
+    parquet, arrow) with columns of numbers, which needs the extra ``tables``.
 
     The query's id is what is at `query`; else ``query_id``, ``qid``, ``query`` or ``name`` beside
     the response (``{"query_id": "q1", "response": {...}}``), OpenSearch's ``ext.ubi.query_id``, or
