@@ -93,7 +93,7 @@ _HOME = {
     "interleave": "evaluation.interleaving",
     "InterleavingAnalysis": "evaluation.interleaving_analysis",
     "analyse_interleaving": "evaluation.interleaving_analysis",
-    "LogEstimate": "evaluation.off_policy",
+    "LogEstimate": "evaluation.log_estimate",
     "estimate_from_log": "evaluation.off_policy",
     "queries_needed": "evaluation.power",
     "QueryKFold": "operations.query_k_fold",
@@ -243,7 +243,7 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.interleaving_analysis import (
         analyse_interleaving as analyse_interleaving,
     )
-    from rankgrove.evaluation.off_policy import LogEstimate as LogEstimate
+    from rankgrove.evaluation.log_estimate import LogEstimate as LogEstimate
     from rankgrove.evaluation.off_policy import estimate_from_log as estimate_from_log
     from rankgrove.evaluation.power import queries_needed as queries_needed
     from rankgrove.evaluation.reliability import Reliability as Reliability

@@ -79,7 +79,8 @@ def load_dataset(
     names = feature_list(features)
     chosen = categorical_list(categorical)
     if is_table(paths):
-        from rankgrove.data.tabular import read_table, table_columns
+        from rankgrove.data.table_files import table_columns
+        from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
             raise ParameterError(
@@ -173,7 +174,7 @@ def with_positions(data: QueryDataset, file: str) -> QueryDataset:
 
 def _columns_of(models: Mapping[str, Ranker], path: Path) -> Sequence[str] | None:
     """Return the columns of a table that the models were trained on; None: all of them."""
-    from rankgrove.data.tabular import table_columns
+    from rankgrove.data.table_files import table_columns
 
     names = {name: tuple(getattr(model, "feature_names_", ())) for name, model in models.items()}
     if len(set(names.values())) != 1 or () in names.values():

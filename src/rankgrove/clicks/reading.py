@@ -12,17 +12,16 @@ from rankgrove.clicks.columns import Ids, ids_of, places_of, text_array
 from rankgrove.clicks.log import ClickLog
 from rankgrove.data.dataset_checks import plain_ids
 from rankgrove.data.file_kinds import ARROW_ENDINGS, TABLE_ENDINGS, is_text_table
-from rankgrove.data.tabular import (
+from rankgrove.data.table_files import (
     DAMAGE,
-    check_column,
     check_separator,
-    column_names,
     line_of_row,
     open_arrow,
     separator_of,
     table_columns,
     unreadable,
 )
+from rankgrove.data.tabular import check_column, column_names
 from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
 from rankgrove.validation import check_choice, refuse
 

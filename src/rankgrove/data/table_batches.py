@@ -16,7 +16,7 @@ from typing import Any
 from rankgrove.data.csv_kinds import ColumnKinds
 from rankgrove.data.csv_rows import row_blocks
 from rankgrove.data.file_kinds import ARROW_ENDINGS
-from rankgrove.data.tabular import (
+from rankgrove.data.table_files import (
     check_separator,
     line_of_row,
     open_arrow,

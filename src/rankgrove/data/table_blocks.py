@@ -16,13 +16,13 @@ from rankgrove.data.category_columns import may_be_categorical
 from rankgrove.data.dataset_checks import check_feature_names, check_queries, plain_ids
 from rankgrove.data.row_blocks import Block, RowFacts, Seen, pieces
 from rankgrove.data.table_batches import TableFile
+from rankgrove.data.table_files import line_of_row
 from rankgrove.data.tabular import (
     DOCID,
     check_column,
     column_names,
     columns_of_text,
     finite_labels,
-    line_of_row,
     no_query_id,
     numbers_of,
     table_features,

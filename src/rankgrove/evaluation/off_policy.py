@@ -13,24 +13,19 @@ the sessions of the query, those without the document included.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, DataWarning
-from rankgrove.evaluation.interleaving import ranked_documents
-from rankgrove.showing import html_table
+from rankgrove.evaluation.log_estimate import LogEstimate, mean_interval
+from rankgrove.evaluation.new_ranking import NewRanking, new_ranking
 from rankgrove.validation import (
     check_choice,
     check_flag,
     check_integer,
     check_real,
-    check_scores,
     counted,
     refuse,
     warn,
@@ -45,121 +40,6 @@ WITH_MODEL = ("doubly-robust", "model")
 REWARDS = ("clicks", "dcg")
 BY = ("session", "query")
 ENOUGH = 0.95  # of the new ranking's weight, for an estimate without a warning
-
-
-@dataclass(frozen=True)
-class LogEstimate:
-    """The result of :func:`estimate_from_log`; prints as a table.
-
-    Attributes
-    ----------
-    value : the estimate for the new ranking, per session; ``low`` and ``high`` are its interval
-    logged : the same for the lists that were shown
-    difference : `value` minus `logged`, with the interval ``difference_low``, ``difference_high``
-    overlap : the share of the new ranking's weight on documents that the log, or the model, knows;
-        where it is below 1, the rest counts as 0, or as the others if self-normalised
-    effective_size : the number of impressions that would tell as much if all had one weight
-    n_impressions : the number of impressions of the sessions used
-    largest_weight : of a click, before clipping; ``clipped`` is the share of the weight cut off
-    n_sessions, n_queries : those used
-    without_ranking : the queries that the new ranking lacks; their sessions are left out
-    method, reward, k, by, level : as given
-    session_values, session_logged : what every session contributes; their means are `value` and
-        `logged`
-    """
-
-    value: float
-    low: float
-    high: float
-    logged: float
-    logged_low: float
-    logged_high: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    overlap: float
-    effective_size: float
-    n_impressions: int
-    largest_weight: float
-    clipped: float
-    n_sessions: int
-    n_queries: int
-    without_ranking: int
-    method: str
-    reward: str
-    k: int
-    by: str
-    level: float
-    session_values: np.ndarray = field(repr=False, compare=False)
-    session_logged: np.ndarray = field(repr=False, compare=False)
-    session_clusters: np.ndarray = field(repr=False, compare=False)
-
-    def minus(self, other: LogEstimate) -> tuple[float, float, float]:
-        """Return the difference to another ranking's estimate from the same log, and its interval.
-
-        Sessions are paired, so the interval is shorter than the two estimates' own suggest.
-        """
-        if not np.array_equal(self.session_clusters, other.session_clusters):
-            raise DataError(
-                "Estimates can be compared if they are from the same sessions, by the same `by`."
-            )
-        return mean_interval(
-            self.session_values - other.session_values, self.session_clusters, self.level
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _rows(self) -> list[list[str]]:
-        def interval(low: float, high: float, sign: str = "") -> str:
-            return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
-
-        return [
-            ["shown", f"{self.logged:.4f}", interval(self.logged_low, self.logged_high)],
-            ["new ranking", f"{self.value:.4f}", interval(self.low, self.high)],
-            [
-                "difference",
-                f"{self.difference:+.4f}",
-                interval(self.difference_low, self.difference_high, "+"),
-            ],
-        ]
-
-    def _notes(self) -> list[str]:
-        notes = [
-            f"{counted(self.n_sessions, 'session')} of "
-            f"{counted(self.n_queries, 'query', 'queries')}; {self.method}; intervals by {self.by}",
-            f"overlap {100 * self.overlap:.1f} %; {counted(self.n_impressions, 'impression')}"
-            + self._weights(),
-        ]
-        if self.clipped:
-            notes.append(f"{100 * self.clipped:.1f} % of the weight was clipped")
-        if self.without_ranking:
-            queries = counted(self.without_ranking, "query", "queries")
-            notes.append(f"left out: {queries} without a ranking")
-        return notes
-
-    def _weights(self) -> str:
-        """Return a text about the weights of clicks, which the model does without."""
-        if self.method == "model":
-            return ""
-        return (
-            f", worth {self.effective_size:,.0f} of equal weight; largest weight "
-            f"{self.largest_weight:.3g}"
-        )
-
-    def __str__(self) -> str:
-        header = ["", f"{self.reward}@{self.k}", f"{100 * self.level:g} % interval"]
-        table = [header, *self._rows()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            f"{name:<{widths[0]}}  {value:>{widths[1]}}  {interval:>{widths[2]}}"
-            for name, value, interval in table
-        ]
-        return "\n".join([*lines, *self._notes()])
-
-    def _repr_html_(self) -> str:
-        header = ["", f"{self.reward}@{self.k}", f"{100 * self.level:g} % interval"]
-        return html_table("Estimate from a log", header, self._rows(), "\n".join(self._notes()))
 
 
 def estimate_from_log(
@@ -262,7 +142,7 @@ def estimate_from_log(
     with_model = method in WITH_MODEL
     attractive = _attractiveness(model, log) if with_model else np.zeros(log.n_pairs)
     weights = look[:depth] if reward == "clicks" else 1.0 / np.log2(np.arange(2, depth + 2))
-    target = _target(log, ranking, data, weights)
+    target = new_ranking(log, ranking, data, weights)
     used = _Used(log, target, by)
     parts = _contributions(used, target, look, weights, attractive, method, clip)
     values = _self_normalised(parts) if self_normalised else parts.values
@@ -389,118 +269,13 @@ def _attractiveness(model: Any, log: ClickLog) -> np.ndarray:
     return values
 
 
-class _Target(NamedTuple):
-    """The new ranking on the log's pairs and queries.
-
-    place : the new place of every pair, from 0; -1 where it is not among those that count
-    mass : of every query, the weight of all documents of its new ranking
-    ranked : whether a query has a new ranking
-    """
-
-    place: np.ndarray
-    mass: np.ndarray
-    ranked: np.ndarray
-
-
-def _target(log: ClickLog, ranking: Any, data: QueryDataset | None, weights: np.ndarray) -> _Target:
-    if data is not None:
-        return _of_data(log, ranking, data, weights)
-    if isinstance(ranking, Mapping):
-        return _of_mapping(log, ranking, weights)
-    if hasattr(ranking, "predict"):
-        raise DataError(
-            "estimate_from_log: a ranker needs data=, the documents of the log's queries."
-        )
-    scores = check_scores(ranking, log.n_pairs, "estimate_from_log: the pairs of the log")
-    retrieved = np.flatnonzero(scores > -np.inf)
-    return _placed(
-        log, log.pair_query[retrieved], retrieved.astype(np.int64), scores[retrieved], weights
-    )
-
-
-def _of_data(log: ClickLog, ranking: Any, data: QueryDataset, weights: np.ndarray) -> _Target:
-    """Return the ranking of a data set's rows."""
-    scores = ranking
-    if hasattr(ranking, "predict"):
-        scores = ranking.predict(data if getattr(ranking, "takes_datasets", False) else data.X)
-    scores = check_scores(scores, data.n_rows, "estimate_from_log")
-    number = _numbers(log.query_ids)
-    query = np.array([number.get(str(qid), -1) for qid in data.query_ids.tolist()], np.int64)
-    of_row = query[data.query_of_row]
-    row_of_pair = rows_of_pairs(log, data)
-    pair = np.full(data.n_rows, -1, np.int64)
-    there = np.flatnonzero(row_of_pair >= 0)
-    pair[row_of_pair[there]] = there
-    kept = data.grouped(np.arange(data.n_rows))
-    kept = kept[(of_row[kept] >= 0) & (scores[kept] > -np.inf)]
-    return _placed(log, of_row[kept], pair[kept], scores[kept], weights)
-
-
-def _of_mapping(log: ClickLog, ranking: Mapping[Any, Any], weights: np.ndarray) -> _Target:
-    queries, documents = _numbers(log.query_ids), _numbers(log.document_ids)
-    query: list[int] = []
-    document: list[int] = []
-    score: list[float] = []
-    for qid, listed in ranking.items():
-        number = queries.get(str(qid))
-        if number is None:
-            continue
-        names: Sequence[Any] = (
-            ranked_documents(listed) if isinstance(listed, Mapping) else list(listed)
-        )
-        if len(set(names)) < len(names):
-            raise DataError(f"estimate_from_log: query {qid!r} has a document twice.")
-        query += [number] * len(names)
-        document += [documents.get(str(name), -1) for name in names]
-        score += range(0, -len(names), -1)
-    of_row = np.array(query, np.int64)
-    pairs = _pairs(log, of_row, np.array(document, np.int64))
-    return _placed(log, of_row, pairs, np.array(score, np.float64), weights)
-
-
-def _numbers(ids: np.ndarray) -> dict[str, int]:
-    return {str(name): number for number, name in enumerate(ids.tolist())}
-
-
-def _pairs(log: ClickLog, query: np.ndarray, document: np.ndarray) -> np.ndarray:
-    """Return the number of every pair of query and document numbers; -1 for one not in the log."""
-    n = np.int64(max(log.document_ids.size, 1))
-    known = log.pair_query * n + log.pair_document
-    order = np.argsort(known, kind="stable")
-    wanted = np.where(document >= 0, query * n + document, np.int64(-1))
-    at = np.minimum(np.searchsorted(known[order], wanted), max(known.size - 1, 0))
-    return np.where(known[order][at] == wanted, order[at], -1)
-
-
-def _placed(
-    log: ClickLog, query: np.ndarray, pair: np.ndarray, scores: np.ndarray, weights: np.ndarray
-) -> _Target:
-    """Rank the documents of every query by descending score, equal scores in the given order."""
-    if query.size == 0:
-        raise DataError(
-            "estimate_from_log: no query of the log has a new ranking. Query ids are compared as "
-            f"texts; the log has {', '.join(map(repr, log.query_ids[:3].tolist()))}, ..."
-        )
-    order = np.lexsort((-scores, query))
-    query, pair = query[order], pair[order]
-    counts = np.bincount(query, minlength=log.n_queries)
-    starts = np.cumsum(counts) - counts
-    place = np.arange(query.size) - starts[query]
-    counting = place < weights.size
-    mass = np.bincount(query[counting], weights[place[counting]], minlength=log.n_queries)
-    there = counting & (pair >= 0)
-    of_pair = np.full(log.n_pairs, -1, np.int64)
-    of_pair[pair[there]] = place[there]
-    return _Target(of_pair, mass, counts > 0)
-
-
 # -- the estimates ----------------------------------------------------------------------------
 
 
 class _Used:
     """The impressions of the sessions whose queries have a new ranking."""
 
-    def __init__(self, log: ClickLog, target: _Target, by: str) -> None:
+    def __init__(self, log: ClickLog, target: NewRanking, by: str) -> None:
         kept = target.ranked[log.session_query]
         self.without_ranking = int(np.unique(log.session_query[~kept]).size)
         self.n_sessions = int(kept.sum())
@@ -538,7 +313,7 @@ class _Parts(NamedTuple):
 
 def _contributions(
     used: _Used,
-    target: _Target,
+    target: NewRanking,
     look: np.ndarray,
     weights: np.ndarray,
     attractive: np.ndarray,
@@ -625,33 +400,3 @@ def _self_normalised(parts: _Parts) -> np.ndarray:
         - (parts.reached - reached) * scaled / reached
         + (parts.mass - mass) * value / reached
     )
-
-
-def mean_interval(
-    values: np.ndarray, clusters: np.ndarray, level: float
-) -> tuple[float, float, float]:
-    """Return the mean of values with its interval; clusters are independent, values not.
-
-    Few values far above the mean make Student's t skew. With the skewness g of sums of clusters,
-    and a = g / sqrt(n), t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric (Hall, 1992). It
-    always rises with t, so quantiles can be taken back.
-    """
-    from scipy.special import stdtrit
-
-    mean = math.fsum(values.tolist()) / values.size
-    sums = np.bincount(clusters, values - mean)[np.unique(clusters)]
-    n = sums.size
-    if n < 2:
-        return mean, math.nan, math.nan
-    square = float((sums**2).sum())
-    error = math.sqrt(square * n / (n - 1)) / values.size
-    a = float((sums**3).sum()) / square**1.5 if square > 0.0 else 0.0
-    t = float(stdtrit(n - 1, (1.0 + level) / 2.0))
-    return mean, mean - error * _skewed(t, a), mean - error * _skewed(-t, a)
-
-
-def _skewed(t: float, a: float) -> float:
-    """Return x with x + a x^2 / 3 + a^2 x^3 / 27 + a / 6 = t."""
-    if abs(a) < 1e-6:
-        return t
-    return 3.0 / a * (math.cbrt(1.0 + a * (t - a / 6.0)) - 1.0)

@@ -14,13 +14,14 @@ from rankgrove.clicks.judgements import ClickJudgements
 from rankgrove.data.file_kinds import is_table, is_text_table
 from rankgrove.data.letor_write import write_letor
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.tabular import finite_labels, table_columns
+from rankgrove.data.table_files import read_table_file, table_columns
+from rankgrove.data.tabular import finite_labels
 from rankgrove.data.trec_files import read_qrels
 from rankgrove.data.trec_tables import as_qrels
 from rankgrove.data.trec_values import check_value
 from rankgrove.errors import DataError, ParseError
 from rankgrove.parity.log import FeatureLog
-from rankgrove.parity.log_tables import read_table_file, role_column, texts_of
+from rankgrove.parity.log_tables import role_column, texts_of
 from rankgrove.parity.reading import read_feature_log
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_output_file, check_real, counted

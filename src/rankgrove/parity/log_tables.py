@@ -8,20 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.data.file_kinds import ARROW_ENDINGS, TABLE_ENDINGS, is_text_table
-from rankgrove.data.tabular import (
-    DAMAGE,
-    check_column,
-    check_separator,
-    column_names,
-    line_of_row,
-    numbers_of,
-    open_arrow,
-    separator_of,
-    table_columns,
-    unreadable,
-)
-from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
+from rankgrove.data.file_kinds import is_text_table
+from rankgrove.data.table_files import line_of_row, read_table_file, table_columns
+from rankgrove.data.tabular import check_column, column_names, numbers_of
+from rankgrove.errors import DataError, ParseError
 from rankgrove.parity.log import FeatureLog
 from rankgrove.parity.responses import Options
 
@@ -32,37 +22,6 @@ NAMES = {
     "score": ("score", "_score", "relevance"),
     "grade": ("grade", "label", "rel", "judgement", "judgment", "rating"),
 }
-
-
-def read_table_file(path: Path, texts: Sequence[str]) -> Any:
-    """Return a table file as a pyarrow table; `texts` are read as text where it is a text file."""
-    name = path.name.lower()
-    if not name.endswith(TABLE_ENDINGS):
-        raise ParseError(path, None, f"the name of a table must end in {', '.join(TABLE_ENDINGS)}.")
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "tables", "Reading parquet and CSV files") from None
-    try:
-        if name.endswith(".parquet"):
-            return pyarrow.parquet.read_table(path)
-        if name.endswith(ARROW_ENDINGS):
-            with open_arrow(path) as file:
-                return file.read_all()
-        separator = separator_of(path)
-        check_separator(path, separator)
-        return pyarrow.csv.read_csv(
-            str(path),
-            pyarrow.csv.ReadOptions(use_threads=False),
-            pyarrow.csv.ParseOptions(delimiter=separator),
-            pyarrow.csv.ConvertOptions(column_types={text: pyarrow.string() for text in texts}),
-        )
-    except FileNotFoundError:
-        raise MissingFileError(path) from None
-    except (pyarrow.ArrowException, *DAMAGE) as error:
-        raise unreadable(path, error) from error
 
 
 def role_column(
