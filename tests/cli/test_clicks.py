@@ -151,6 +151,7 @@ def test_judgements_without_features_are_named(folder):
         ("summary data.txt --ubi data.txt", "data.txt:1: the line has no JSON"),
         ("summary log.csv --ubi-clicks buy", "--ubi-clicks is for OpenSearch's logs"),
         ("judge log.csv --labels soft --out q.txt", "Soft labels are no grades"),
+        ("judge log.csv --labels soft --grades 3 --out q.csv", "--grades is for --labels grades"),
         ("judge log.csv --labels smoothed --out q.txt", "give --data FILE"),
         ("judge log.csv --labels smoothed --data data.txt --samples 9 --out q.txt", "no intervals"),
         ("judge log.csv --thresholds a --out q.txt", "as rising numbers"),

@@ -58,6 +58,8 @@ def test_thresholds_and_soft_labels(log):
     assert (soft.weight < 1).all()
     with pytest.raises(rg.ParameterError, match="soft labels"):
         soft.qrels()
+    with pytest.raises(rg.ParameterError, match="None with soft labels"):
+        rg.judgements(log, model, labels="soft", thresholds=[0.1])
 
 
 def test_few_are_pooled():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -76,6 +77,14 @@ def test_a_bag_and_a_smaller_one_are_told_apart(made, bag):
     assert about[0] != about[1]
     nets = rg.BaggedRanker(rg.LambdaRank(n_epochs=1), n_models=2).fit(vali)
     assert as_systems(nets, test, "t")[0].about.endswith("combined by minmax")
+
+
+def test_a_combination_names_what_is_in_prepared_rankers(made):
+    models, test, vali = made
+    half = rg.PreparedRanker(rg.LambdaMART(n_trees=2), features=[1, 2]).fit(vali)
+    both = rg.optimal_combination(half, models["net"], vali, "ndcg@10").ranker
+    about = as_systems(both, test, "t")[0].about
+    assert re.fullmatch(r"\S+ LambdaMART [+−] \S+ LambdaRank", about)
 
 
 def test_many_models_have_fewer_points(made):

@@ -357,7 +357,9 @@ def judge(
         help="Grades; soft: the attractiveness itself; smoothed: the same, from clicks and, where "
         "documents have few impressions, from features (--data); for training."
     )] = Labels.grades,
-    grades: Annotated[int, typer.Option(min=2, max=32, help="Number of grades.")] = 5,
+    grades: Annotated[int | None, typer.Option(
+        min=2, max=32, help="Number of grades.", show_default="5"
+    )] = None,
     thresholds: Annotated[str | None, typer.Option(
         help="Lowest attractiveness of the grades 1, 2, ..., as in 0.1,0.3,0.6.",
         show_default="grades of equal size",
@@ -392,9 +394,12 @@ def judge(
 
     _check_out("judge", out, log, impressions.ubi, *(data or []))
     _check_labels(labels, out, bool(data), samples)
+    if labels is not Labels.grades and (grades is not None or thresholds is not None):
+        option = "--thresholds" if grades is None else "--grades"
+        raise ParameterError(f"{option} is for --labels grades. Got --labels {labels.value}.")
     _refuse_context(impressions.context, model or Fitted.position_based)
     settings: dict[str, Any] = {
-        "n_grades": grades,
+        "n_grades": grades or 5,
         "thresholds": None if thresholds is None else _numbers(thresholds),
         "few": few.value,
     }

@@ -23,7 +23,7 @@ from rankgrove.data.trec_values import Qrels
 from rankgrove.errors import DataError, DataWarning, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.showing import html_table
-from rankgrove.validation import check_choice, check_integer, check_real, counted, warn
+from rankgrove.validation import check_choice, check_integer, check_real, counted, refuse, warn
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -262,6 +262,8 @@ def judgements(
     check_integer("samples", owner, samples, low=0)
     check_real("level", owner, level, above=0, high=1)
     bounds = _check_thresholds(thresholds)
+    if labels == "soft" and thresholds is not None:
+        refuse("thresholds", owner, "None with soft labels, which are no grades", thresholds)
     check_integer("n_grades", owner, n_grades, low=2, high=MOST_GRADES)
     if not log.n_clicks:
         raise DataError("judgements needs clicks. Got a log without any.")

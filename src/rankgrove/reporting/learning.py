@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankgrove.rankers.base import Ranker
-from rankgrove.reporting.systems import Model
+from rankgrove.reporting.systems import Model, kind_inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def learning_curves(name: str, model: Model) -> list[LearningCurve]:
 
 def _members(model: Ranker) -> list[tuple[str, Model]]:
     """Return the rankers of a combination or a stack, named by class and weight."""
-    names = [type(ranker).__name__ for ranker, _ in model.combined()]
+    names = [kind_inside(ranker) for ranker, _ in model.combined()]
     count: Counter[str] = Counter()
     members = []
     for name, (ranker, weight) in zip(names, model.combined(), strict=True):

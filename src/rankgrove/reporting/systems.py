@@ -11,6 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import scores_of
+from rankgrove.rankers.base import Ranker
 from rankgrove.validation import counted, refuse
 
 
@@ -49,8 +50,13 @@ class System:
         if members is None or weights is None:
             return type(self.model).__name__
         parts = zip(weights.tolist(), members, strict=True)
-        text = " + ".join(f"{weight:.4g} {type(member).__name__}" for weight, member in parts)
+        text = " + ".join(f"{weight:.4g} {kind_inside(member)}" for weight, member in parts)
         return text.replace("+ -", "− ")
+
+
+def kind_inside(model: Any) -> str:
+    """Return the class of a model; of one on prepared features, that of the ranker in it."""
+    return type(model.inside() if isinstance(model, Ranker) else model).__name__
 
 
 def named_models(models: Any, owner: str) -> dict[str, Any]:
