@@ -178,6 +178,7 @@ WITH_EXTRAS = (
         "clicks simulate train.txt --system feature:1 --noise 1 --sessions 2000 --out log.parquet"
     ),
     Step("clicks summary log.parquet", "2,000"),
+    Step("clicks convert log.parquet --no-bots --out users.csv", writes=["users.csv"]),
     Step("clicks check log.parquet", "position"),
     Step("clicks fit log.parquet --model position-based", "perplexity"),
     Step("clicks judge log.parquet --out qrels.txt", writes=["qrels.txt"]),

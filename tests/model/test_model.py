@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import zipfile
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
+from rankgrove.model import store
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.store import read_model, write_model
 
@@ -50,6 +52,22 @@ def test_trees_survive_the_flat_form(model):
             for c in (tree.left[node], tree.right[node])
         ]
         assert sum(children) == tree.count[node]
+
+
+def test_ctrl_c_comes_after_the_file_is_written(tmp_path, monkeypatch):
+    """Ctrl-C in the middle of an entry of a zip file would end in an error of its own."""
+    plain = store._add
+
+    def interrupted(archive, name, blob):
+        _thread.interrupt_main()
+        plain(archive, name, blob)
+
+    monkeypatch.setattr(store, "_add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_model(tmp_path / "m.rg", "test", {"a": 1}, {"x": np.arange(3.0)})
+    kind, content, arrays = read_model(tmp_path / "m.rg")
+    assert (kind, content) == ("test", {"a": 1})
+    np.testing.assert_array_equal(arrays["x"], np.arange(3.0))
 
 
 def test_saving_is_deterministic_and_loads_back(model, tmp_path):

@@ -165,7 +165,7 @@ def run(task, net, name, rate, l2, orders):
     state = Trained.from_network(net)
     arrays = (state.parameters, factors(net.sizes), state.mean, state.square, state.powers)
     for order in orders:
-        assert task.run(order, step_of(net, name, rate, l2), arrays) == -1
+        assert task.run(order, step_of(net, name, rate, l2), arrays, np.empty(0)) == -1
     return gathered(state.parameters, net.sizes)
 
 
@@ -304,7 +304,9 @@ def test_a_net_that_comes_apart_is_told_of_before_it_harms():
             state = Trained.from_network(net)
             state.parameters[-4:] = bad
             arrays = (state.parameters, factors(net.sizes), state.mean, state.square, state.powers)
-            assert task.run(np.array([2, 0]), step_of(net, "sgd", 0.1, 0.0), arrays) == 2
+            assert (
+                task.run(np.array([2, 0]), step_of(net, "sgd", 0.1, 0.0), arrays, np.empty(0)) == 2
+            )
 
 
 # -- standardising ------------------------------------------------------------------------------

@@ -88,15 +88,23 @@ ChosenFeatures = Annotated[
         show_default="all columns not used otherwise",
     ),
 ]
+_CATEGORICAL = (
+    "Categorical features, by number or name, as in 3,7 or brand,shop. In LETOR text they are "
+    "whole numbers from 0. Text columns of CSV and parquet files are categorical by themselves."
+)
 CategoricalFeatures = Annotated[
     str | None,
     typer.Option(
         "--categorical",
         rich_help_panel=READING,
-        help="Categorical features, by number or name, as in 3,7 or brand,shop. In LETOR text they "
-        "are whole numbers from 0. Text columns of CSV and parquet files are categorical by "
-        "themselves.",
+        help=_CATEGORICAL,
         show_default="those of the model, and columns of text",
+    ),
+]
+CategoricalHere = Annotated[
+    str | None,
+    typer.Option(
+        "--categorical", rich_help_panel=READING, help=_CATEGORICAL, show_default="columns of text"
     ),
 ]
 WeightColumn = Annotated[
@@ -342,6 +350,7 @@ def reads_data(
         hints["features"] = AllFeatures
     if not has_model:
         hints["absent"] = AbsentHere
+        hints["categorical"] = CategoricalHere
     options = [
         inspect.Parameter(
             field.name,

@@ -16,6 +16,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,18 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip files have no earlier time
 def write_model(
     path: str | Path, kind: str, content: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write a model: `content` must be plain JSON values, `arrays` of numbers or booleans."""
+    """Write a model: `content` must be plain JSON values, `arrays` of numbers or booleans.
+
+    Ctrl-C comes to the main thread only, so another one writes: a zip file cannot be closed in the
+    middle of an entry. The file is complete before the interrupt goes on.
+    """
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(_write, path, kind, content, arrays).result()
+
+
+def _write(
+    path: str | Path, kind: str, content: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
     packed = {name: _npy(array) for name, array in arrays.items()}
     header = {
         "format": FORMAT,
