@@ -92,8 +92,8 @@ class ProgressBar:
         self._bar.stop()
 
     def _end(self, progress: Progress) -> str:
-        """Return the last note: the rate, or why training ended early, and the best round."""
-        parts = [self._rate(progress)]
+        """Return the last note: the best round, and why training ended early; or the rate."""
+        parts = []
         if progress.round < progress.rounds:
             parts = ["interrupted" if progress.interrupted else "stopped early"]
         best, value = progress.watch.best_round, progress.watch.best_value
@@ -101,7 +101,7 @@ class ProgressBar:
             name = next(iter(next(iter(progress.watch.history.values()))))
             unit = _SINGULAR.get(self._unit, self._unit.removesuffix("s"))
             parts.append(f"{name} best {value:.4f} in {unit} {best:,}")
-        return "; ".join(parts)
+        return "; ".join(parts) or self._rate(progress)  # together too wide for 80 columns
 
     def _rate(self, progress: Progress) -> str:
         rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
