@@ -9,9 +9,12 @@ import errno
 import gzip
 import os
 import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO, cast
 
 from rankgrove.errors import DataError, MissingFileError, RankgroveError
@@ -106,6 +109,23 @@ def _packed(raw: BinaryIO, packs: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, packed)
     else:
         yield raw
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the body, which should be short."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # Ctrl-C comes to the main thread only
+        return
+    pressed: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            before(*pressed[0])
 
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:

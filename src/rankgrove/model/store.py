@@ -16,7 +16,6 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from rankgrove._version import __version__
 from rankgrove.errors import ModelFileError
-from rankgrove.files import atomic_output, told_errors
+from rankgrove.files import atomic_output, interrupts_wait, told_errors
 from rankgrove.model.sense import table
 
 FORMAT = "rankgrove model"
@@ -45,16 +44,8 @@ def write_model(
 ) -> None:
     """Write a model: `content` must be plain JSON values, `arrays` of numbers or booleans.
 
-    Ctrl-C comes to the main thread only, so another one writes: a zip file cannot be closed in the
-    middle of an entry. The file is complete before the interrupt goes on.
+    Ctrl-C waits until the file is complete: a zip file cannot be closed in the middle of an entry.
     """
-    with ThreadPoolExecutor(1) as writer:
-        writer.submit(_write, path, kind, content, arrays).result()
-
-
-def _write(
-    path: str | Path, kind: str, content: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> None:
     packed = {name: _npy(array) for name, array in arrays.items()}
     header = {
         "format": FORMAT,
@@ -64,7 +55,11 @@ def _write(
         "content": content,
         "checksums": {name: _digest(blob) for name, blob in packed.items()},
     }
-    with atomic_output(path, pack=False) as out, zipfile.ZipFile(out, "w") as archive:
+    with (
+        interrupts_wait(),
+        atomic_output(path, pack=False) as out,
+        zipfile.ZipFile(out, "w") as archive,
+    ):
         _add(archive, _HEADER, json.dumps(header, indent=1).encode())
         for name, blob in packed.items():
             _add(archive, f"{name}.npy", blob)
