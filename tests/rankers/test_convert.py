@@ -199,6 +199,32 @@ def test_a_mean_for_missing_values_stays_and_is_told(train, tmp_path, caplog):
     assert "missing='zero' (--missing zero) changes nothing" in caplog.text
 
 
+@pytest.mark.parametrize("hidden", [(3,), (4, 2)])
+def test_bags_of_nets_are_one_wide_net(hidden, train, test, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    net = rg.LambdaRank(hidden=hidden, n_epochs=2)
+    bag = rg.BaggedRanker(net, n_models=3, combine="mean").fit(train)
+    X = np.array(test.X, np.float32)
+    X[:, 1] = 7.0  # a value that training never had
+    wide = flat_model(bag)
+    assert wide.hidden == tuple(3 * n for n in hidden)
+    np.testing.assert_allclose(wide.scores(X), bag.predict(X), rtol=1e-9, atol=1e-9)
+    both = rg.CombinedRanker([bag, rg.RankNet(hidden=hidden, n_epochs=1).fit(train)]).fit(test)
+    np.testing.assert_allclose(flat_model(both).scores(X), both.predict(X), rtol=1e-9, atol=1e-9)
+    rg.convert(bag, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    (scores,) = session.run(None, {session.get_inputs()[0].name: X})
+    np.testing.assert_allclose(scores.ravel(), bag.predict(X), rtol=1e-5, atol=1e-5)
+
+
+def test_bags_of_nets_that_fill_missing_values(train, tmp_path):
+    holes = rg.QueryDataset(with_missing(train), train.y, train.qid)
+    net = rg.RankNet(hidden=(3,), n_epochs=1)
+    bag = rg.BaggedRanker(net, n_models=2, combine="mean").fit(holes)
+    with pytest.raises(rg.ParameterError, match="different numbers for missing values"):
+        rg.convert(bag, tmp_path / "m.onnx")
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_no_format_can_hold(train, test, boosted, tmp_path):
     bag = rg.BaggedRanker(rg.LambdaMART(**SMALL), n_models=2, combine="minmax").fit(train)

@@ -17,7 +17,7 @@ from rankgrove.formats.targets import target_of
 from rankgrove.formats.write import FORMATS, Labels, Model, fitted, write
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.operations.convert_files import OURS, check_ending, definitions_file, format_of
-from rankgrove.operations.flat_models import flat_model
+from rankgrove.operations.flat_models import flat_model, may_have_learned_missing
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
@@ -157,7 +157,7 @@ def convert(
         missing=missing,
         engine=read_by,
         shift=shift,
-        learned_missing=_may_have_learned_missing(ranker),
+        learned_missing=may_have_learned_missing(ranker),
         expand_categories=expand_categories,
     )
     content, last = write(held, form, labels)
@@ -247,13 +247,3 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
         f"This is the plain mean of the bag's {len(models)} models, not the bag itself "
         f"(combine={ranker.combine!r}): it may rank differently. Evaluate it before use."
     ]
-
-
-def _may_have_learned_missing(model: object) -> bool:
-    """Return whether a ranker or one of its members may have seen missing values."""
-    if not isinstance(model, Ranker):
-        return True
-    inside = any(_may_have_learned_missing(member) for member in model.members())
-    if model.is_bag or model.combined():
-        return inside
-    return inside or model.saw_missing_ is not False

@@ -13,8 +13,10 @@ from rankgrove.errors import ParameterError
 from rankgrove.formats.write import Model
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
+from rankgrove.model.mlp import Network
 from rankgrove.model.tree import Tree
 from rankgrove.operations.unprepared import unprepared
+from rankgrove.operations.wide_nets import are_alike, fill_alike, net_sum
 from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
@@ -37,16 +39,36 @@ def flat_model(ranker: Ranker) -> Model:
     linear = [model for _, model in parts if isinstance(model, Linear)]
     if len(linear) == len(parts):
         return _linear_sum(linear, weights, ranker.n_features_in_)
+    nets = [model for _, model in parts if isinstance(model, Network)]
+    if len(nets) == len(parts) and are_alike(nets):
+        if may_have_learned_missing(ranker) and not fill_alike(nets):
+            raise ParameterError(
+                f"The nets in this {type(ranker).__name__} take different numbers for missing "
+                "values, the means of their own training queries, so that they cannot be joined. "
+                "Fill missing values before training, or convert the nets one by one."
+            )
+        return net_sum(nets, weights)
     if not all(isinstance(model, Ensemble) and model.n_columns == 1 for _, model in parts):
+        shown = ", ".join(f"{weight:.6g}" for weight in weights[:5])
         raise ParameterError(
             f"The score of this {type(ranker).__name__} is a sum of models that are neither all "
-            "trees nor all linear, which no format can hold. Convert them one by one, and add "
-            f"their scores with the weights {', '.join(f'{weight:.6g}' for weight in weights[:5])}"
+            "trees nor all linear, nor nets of one activation and depth, which no format can hold. "
+            f"Convert them one by one, and add their scores with the weights {shown}"
             f"{', ...' if weights.size > 5 else ''}."
         )
     ensembles = [model for _, model in parts if isinstance(model, Ensemble)]
     _check_codes(ranker, {}, ranker)
     return summed(ensembles, weights, ranker.n_features_in_)
+
+
+def may_have_learned_missing(model: object) -> bool:
+    """Return whether a ranker or one of its members may have seen missing values."""
+    if not isinstance(model, Ranker):
+        return True
+    inside = any(may_have_learned_missing(member) for member in model.members())
+    if model.is_bag or model.combined():
+        return inside
+    return inside or model.saw_missing_ is not False
 
 
 def _linear_sum(models: Sequence[Linear], weights: np.ndarray, n_features: int) -> Linear:
