@@ -5,8 +5,9 @@ The units of all nets stand side by side in every layer, and see the units of th
     W2 of the sum = | W2 of a    0      |
                     |    0    W2 of b   |
 
-Inputs are standardised in one way, that of the first net. The first layers of the others make up
-for the difference: ((x - m) s) W + b is ((x - m1) s1) (W s / s1) + b + ((m1 - m) s) W.
+Inputs are standardised in one way: by the means m1 of the first net, and by the largest scales s1.
+First layers make up for the difference: ((x - m) s) W + b is ((x - m1) s1) (W s / s1) + b +
+((m1 - m) s) W.
 """
 
 from __future__ import annotations
